@@ -92,7 +92,7 @@ def rule_errors(here: Reduced[ValidationRule], value: JsonValue) -> Iterator[Fie
         for rule in here.own:
             if rule.check(value, _NOWHERE):
                 path = FieldPath(parts)
-                yield from [replace(error, scope=path) for error in rule.check(value, path)]
+                yield from (replace(error, scope=path) for error in rule.check(value, path))
         if here.members:
             for name, below in reversed(here.members):
                 if name in value:
