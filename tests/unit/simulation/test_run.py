@@ -164,7 +164,7 @@ def test_an_autoscaler_misses_more_requests_after_a_step_if_replicas_start_more_
     def played(start_up_seconds: float) -> PolicyOutcome:
         variants = tuple(replace(item, start_up_seconds=start_up_seconds) for item in scenario.variants)
         models = (replace(model, workload=step),)
-        changed = replace(scenario, models=models, variants=variants, duration_seconds=240.0)
+        changed = replace(scenario, models=models, variants=variants, duration_seconds=360.0)
         return simulate(changed, "concurrency:30@h100")
 
     quick, slow = played(15), played(180)
