@@ -4,6 +4,7 @@ from __future__ import annotations
 
 # ruff: noqa: ARG002 (same parameters as for a real cluster)
 import copy
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -18,7 +19,7 @@ from apiserver.cluster.resource import (
     Selection,
 )
 from apiserver.kinds.registry import DEFINED
-from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.json import Json, JsonValue, as_object
 from support.memory_cluster import CutOffError
 
 Key = tuple[str, str, str]
@@ -31,6 +32,8 @@ class MemoryStore(Cluster):
     """Stores objects, and stops after a number of writes. Deletions release Leases and cascade.
 
     `refused` has errors with which patches of objects fail, `denied` verbs and plurals that are forbidden.
+    `meanwhile` is called before each call is answered, with a verb, a plural or path, and a name or empty: it
+    may do what others do at that time, or raise the error that is the answer.
     """
 
     def __init__(self, objects: Iterable[tuple[Resource, Json]]) -> None:
@@ -39,12 +42,22 @@ class MemoryStore(Cluster):
         self.writes_left = 2**30
         self.refused: dict[Key, ClusterError] = {}
         self.denied: set[tuple[str, str]] = set()
+        self.meanwhile: Callable[[str, str, str], None] = lambda *_: None
+        self._uids = itertools.count(1)
         for resource, item in objects:
-            metadata = item["metadata"]
-            self.resources[resource.plural] = resource
-            key = resource.plural, metadata.get("namespace", ""), metadata["name"]
-            self.objects[key] = copy.deepcopy(item)
-            self.objects[key]["metadata"] |= {"uid": "/".join(key), "resourceVersion": "1"}
+            self.put(resource, item)
+
+    def put(self, resource: Resource, item: Json) -> None:
+        """Create an object, in place of one with the same name; it has a UID of its own."""
+        metadata = item["metadata"]
+        self.resources[resource.plural] = resource
+        key = resource.plural, metadata.get("namespace", ""), metadata["name"]
+        self.objects[key] = copy.deepcopy(item)
+        self.objects[key]["metadata"] |= {"uid": str(next(self._uids)), "resourceVersion": "1"}
+
+    def edit(self, key: Key, change: Json) -> None:
+        """Apply a merge patch to an object as another client."""
+        self._write(key, as_object(_patched(self.objects[key], change)))
 
     @property
     def host(self) -> str:
@@ -56,6 +69,7 @@ class MemoryStore(Cluster):
     ) -> tuple[list[T], str]:
         """Return the selected objects, each reduced by `kept`."""
         resource = selection.resource
+        self.meanwhile("list", resource.plural, "")
         if ("list", resource.plural) in self.denied:
             raise Forbidden(f"{resource.plural} is forbidden")
         if not self._is_served(resource):
@@ -72,6 +86,7 @@ class MemoryStore(Cluster):
 
     async def get(self, resource: Resource, name: str, *, namespace: str | None = None, **_: Any) -> Json:
         """Read one object."""
+        self.meanwhile("get", resource.plural, name)
         return copy.deepcopy(self.objects[self._key(resource, name, namespace)])
 
     async def create(self, resource: Resource, body: Json, **_: Any) -> Json:
@@ -83,6 +98,7 @@ class MemoryStore(Cluster):
         """Write an object; a changed spec adds an entry to managedFields."""
         written = copy.deepcopy(body)
         metadata = written["metadata"]
+        self.meanwhile("replace", resource.plural, metadata["name"])
         key = self._key(resource, metadata["name"], metadata.get("namespace"))
         if written.get("spec") != self.objects[key].get("spec"):
             entries = metadata.get("managedFields") or []
@@ -93,12 +109,11 @@ class MemoryStore(Cluster):
         self, resource: Resource, name: str, change: Json, *, namespace: str | None = None, **_: Any
     ) -> Json:
         """Apply a merge patch to an object."""
+        self.meanwhile("patch", resource.plural, name)
         key = self._key(resource, name, namespace)
         if key in self.refused:
             raise self.refused[key]
-        patched = _patched(self.objects[key], change)
-        assert isinstance(patched, dict)
-        return self._write(key, patched)
+        return self._write(key, as_object(_patched(self.objects[key], change)))
 
     async def delete(
         self,
@@ -109,10 +124,14 @@ class MemoryStore(Cluster):
         uid: str | None = None,
         **_: Any,
     ) -> Json:
-        """Delete an object, and those that are deleted with it."""
+        """Delete an object and those that are deleted with it; with finalizers, it stays."""
+        self.meanwhile("delete", resource.plural, name)
         key = self._key(resource, name, namespace)
         if uid not in {None, self.objects[key]["metadata"]["uid"]}:
             raise Conflict("another one has its name")
+        if self.objects[key]["metadata"].get("finalizers"):
+            self.edit(key, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
+            return {}
         del self.objects[key]
         if resource == DEPLOYMENTS:
             self.objects.get((LEASES.plural, key[1], name), {"spec": {}})["spec"]["holderIdentity"] = ""
@@ -129,6 +148,7 @@ class MemoryStore(Cluster):
 
     async def get_path(self, path: str, **_: Any) -> Json:
         """Return discovery documents."""
+        self.meanwhile("get", path, "")
         served = [resource for resource in self.resources.values() if self._is_served(resource)]
         if path == "/apis":
             versions = {resource.group: resource.version for resource in served if resource.group}
