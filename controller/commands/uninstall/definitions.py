@@ -80,6 +80,8 @@ def _delete(removal: Removal, kind: Kind, live: Json, objects: int) -> Step:
     name, resource = kind.crd_name, resource_of(kind, storage_version(live))
 
     async def act() -> str:
+        if loss := await _loss(removal, kind):
+            return loss
         if not removal.with_objects and await list_metadata(removal.cluster, resource):
             raise StoppedError(f"objects of {name} were created in the meantime; run this command again")
         await delete_all(removal.cluster, CUSTOM_RESOURCE_DEFINITIONS, [live], removal.pace, waits=True)
@@ -87,6 +89,14 @@ def _delete(removal: Removal, kind: Kind, live: Json, objects: int) -> Step:
 
     text = f" and its objects: {objects}" if objects else ""
     return Step(action="delete", subject=name, title=f"delete the definition {name}{text}", act=act)
+
+
+async def _loss(removal: Removal, kind: Kind) -> str:
+    """Return why a definition that was ours is left alone now; empty if it still is ours."""
+    live = await read_definition(removal.cluster, kind)
+    if live is None:
+        return f"{kind.crd_name} is gone"
+    return "" if is_ours_still(kind, live) else f"{kind.crd_name} is not ours any more"
 
 
 def _withdraw(removal: Removal, kind: Kind, live: Json) -> Iterator[Finding | Step]:
@@ -101,8 +111,8 @@ def _withdraw(removal: Removal, kind: Kind, live: Json) -> Iterator[Finding | St
         )
 
     async def act() -> str:
-        if await read_definition(removal.cluster, kind) is None:
-            return f"{name} is gone"
+        if loss := await _loss(removal, kind):
+            return loss
         for version in served_versions(live):
             if version != stored:  # managedFields in it would be unreadable
                 await disown(removal.cluster, kind, version=version, served=stored, pace=removal.pace)

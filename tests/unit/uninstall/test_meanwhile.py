@@ -40,11 +40,12 @@ from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY_BINDING
 from apiserver.kinds.kthena.models import MODEL
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.schema.json import Json
+from apiserver.schema.kind import Kind
 from controller.certificates.certificates import FORMER_CLAIM
 from controller.commands.uninstall.installed import SERVICE_ACCOUNTS
 from controller.commands.uninstall.uninstall import plan_removal
 from controller.commands.upgrade.calls import StoppedError
-from controller.commands.upgrade.definitions import ENDPOINT_SLICES
+from controller.commands.upgrade.definitions import ENDPOINT_SLICES, PART_OF
 from controller.commands.upgrade.report import Run, Step
 from controller.observe.decision_following import API_SERVICE, TARGET
 
@@ -98,10 +99,16 @@ def drop(resource: Resource, name: str, namespace: str = "") -> Callable[[Memory
     return lambda store: store.objects.pop((resource.plural, namespace, name))
 
 
-def take_over(store: MemoryStore) -> None:
+def take_over_metrics(store: MemoryStore) -> None:
     """Give external metrics to others, after their former owner has been deleted."""
     del store.objects[ADAPTER]
     store.put(API_SERVICES, THEIRS)
+
+
+def take_over_definition(kind: Kind) -> Callable[[MemoryStore], None]:
+    """Return the change by which a definition belongs to another application."""
+    key = CUSTOM_RESOURCE_DEFINITIONS.plural, "", kind.crd_name
+    return lambda store: store.edit(key, {"metadata": {"labels": {PART_OF: "theirs"}}})
 
 
 class Race(NamedTuple):
@@ -125,6 +132,12 @@ RACES: dict[str, Race] = {
     "a definition is created anew": Race(
         "delete", put(*defined(MODEL)), f"{MODEL.crd_name} deleted", kept=DEFINITION
     ),
+    "others take over a definition without objects": Race(
+        "delete", take_over_definition(MODEL), f"{MODEL.crd_name} is not ours any more", kept=DEFINITION
+    ),
+    "a definition without objects is deleted": Race(
+        "delete", drop(CUSTOM_RESOURCE_DEFINITIONS, MODEL.crd_name), f"{MODEL.crd_name} is gone"
+    ),
     "an object is created in our namespace": Race(
         "leave",
         put(CONFIG_MAPS, named("theirs", PLACE)),
@@ -139,13 +152,16 @@ RACES: dict[str, Race] = {
     ),
     "others take over external metrics during the step": Race(
         "return",
-        take_over,
+        take_over_metrics,
         f"{API_SERVICE} is not ours any more",
         kept=CLAIM,
         at=("get", LEASES.plural, LEASE_NAME),
     ),
     "the former owner of external metrics is deleted": Race(
         "return", drop(SERVICES, "adapter", "keda"), f"{API_SERVICE} deleted"
+    ),
+    "others take over a definition that would stay": Race(
+        "withdraw", take_over_definition(VARIANT_AUTOSCALING), f"{VARIANTS} is not ours any more"
     ),
     "a definition that would stay is deleted": Race(
         "withdraw", drop(CUSTOM_RESOURCE_DEFINITIONS, VARIANTS), f"{VARIANTS} is gone"
