@@ -120,7 +120,7 @@ bench-conversion: setup ## Benchmark conversion against a simple server, and a r
 	$(RUN) -m hack.bench.conversion $(ARGS)
 
 .PHONY: bench-placement
-bench-placement: setup ## Benchmark placement of 20 to 2,000 models against other autoscalers and HiGHS: about 30 minutes
+bench-placement: setup ## Benchmark placement of 20 to 2,000 models against other autoscalers and HiGHS: about a quarter of an hour
 	$(RUN) -m hack.bench.placement $(ARGS)
 
 .PHONY: bench-decisions
