@@ -23,6 +23,7 @@ from apiserver.schema.editor import editor_schema
 from apiserver.schema.json import Json
 from apiserver.schema.reference import configuration_page, documents_page, kind_page, settings_table
 from apiserver.schema.structural import crd_manifest
+from controller.commands.simulate.scenario_fields import ScenarioFile
 from controller.config import ControllerConfig
 from controller.config_planning import PlanningConfig
 from controller.models.run import ModelsConfig
@@ -67,6 +68,11 @@ def derived_files() -> Mapping[Path, str]:
         " ([docs/settings.md](../../docs/settings.md)).",
         ServiceClassDocument,
         PriceDocument,
+    )
+    files[Path("manifests/reference/scenario.md")] = documents_page(
+        "Scenarios of `stowplan simulate`",
+        "The fields of a scenario file ([docs/simulating.md](../../docs/simulating.md#scenarios)).",
+        ScenarioFile,
     )
     files[_SETTINGS] = _with_tables((ROOT / _SETTINGS).read_text(encoding="utf-8"))
     return files

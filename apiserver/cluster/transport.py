@@ -112,6 +112,11 @@ class Transport:
             raise Unavailable(
                 f"{call.method} {call.path}: no complete response within {call.timeout_seconds:g} s"
             ) from error
+        except aiohttp.ClientConnectorError as error:
+            reason = error.os_error.strerror or error.os_error
+            raise Unavailable(
+                f"{call.method} {call.path}: no connection to {error.host}:{error.port}: {reason}"
+            ) from error
         except (aiohttp.ClientError, OSError) as error:
             raise Unavailable(f"{call.method} {call.path}: {str(error) or type(error).__name__}") from error
 

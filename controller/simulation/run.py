@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -37,8 +38,8 @@ from controller.variants.variantautoscaling import CycleSettings
 PLAIN = ("stowplan", "hpa", "lower-bound")
 NUMBERED = ("concurrency", "queue", "constant")
 _FORMS = (
-    f"{', '.join(PLAIN)}, lower-bound:N, or one of {', '.join(NUMBERED)} with :N or :N@VARIANT, such as"
-    " concurrency:40"
+    f"{', '.join(PLAIN)}, lower-bound:N, one of {', '.join(NUMBERED)} with :N or :N@VARIANT, such as"
+    " concurrency:40, or a file FILE.yaml"
 )
 _EXPORT_ONLY: Final = "replays the HorizontalPodAutoscalers and ScaledObjects of an export: use -f FILE"
 _NUMBER = re.compile(r"(?P<number>[0-9]{1,6}(\.[0-9]{1,3})?)(@(?P<variants>.+))?\Z")
@@ -67,7 +68,9 @@ def policy_name(text: str) -> PolicyName:
     number, named = (float(parts["number"]), parts["variants"] or "") if parts else (-1.0, "")
     if kind == "lower-bound":
         if not 0 < number <= 100 or named:  # noqa: PLR2004 (percent)
-            raise ValueError(f"{text!r}: must be lower-bound:N, where N is a percentage of requests")
+            raise ValueError(
+                f"{text!r}: must be lower-bound:N, where N is a percentage of requests above 0 and up to 100"
+            )
     elif kind == "constant" and not (number >= 0 and number.is_integer()):
         allowed = "a whole number from 0 to 999999"
         raise ValueError(f"{text!r}: must be {kind}:N or {kind}:N@VARIANT, where N is {allowed}")
@@ -83,12 +86,18 @@ def policy_problem(name: PolicyName, scenario: Scenario, manifests: Manifests | 
 
     `manifests` are those of an export.
     """
-    problem, variants = "", [variant.name for variant in scenario.variants]
+    problem, variants = "", {variant.name: variant for variant in scenario.variants}
     unknown = [item for item in name.variants if item not in variants]
+    parts = Counter(
+        (variants[item].model_id, variants[item].profile.role) for item in name.variants if item in variants
+    )
+    several = [model_id for (model_id, _), count in parts.items() if count > 1]
     if name.file is not None:
         problem = unbound_problem(name.file, scenario)
     elif unknown:
         problem = f"there is no variant {unknown[0]!r}; the variants are {', '.join(variants)}"
+    elif name.kind == "constant" and several:
+        problem = f"must name one variant of model {several[0]!r}, which runs N replicas of it"
     elif name.kind == "hpa":
         problem = scalers_of(manifests)[1] if manifests else _EXPORT_ONLY
     elif name.kind == "lower-bound" and any(variant.profile.role for variant in scenario.variants):

@@ -115,7 +115,11 @@ def parser() -> argparse.ArgumentParser:
         help="namespace of objects without one (default: unknown)",
     )
     add("files", nargs="*", metavar="FILE", help="file, directory, or - for standard input")
-    add("--strict", action="store_true", help="refuse what causes such a warning")
+    add(
+        "--strict",
+        action="store_true",
+        help="also refuse kinds of other releases, and files in which nothing is checked",
+    )
     add(
         "-o",
         "--output",

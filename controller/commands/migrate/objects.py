@@ -14,6 +14,7 @@ from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, as_object, without
 from apiserver.schema.metadata import metadata_errors
 from apiserver.schema.paths import FieldPath
+from controller.planning.wording import count
 
 _OF_SERVERS: Final = (
     *("uid", "resourceVersion", "managedFields", "creationTimestamp", "generation", "selfLink"),
@@ -69,7 +70,7 @@ def refusal(value: Json) -> MigrationResult | None:
     errors = problems_of(value)
     if not errors:
         return None
-    more = f" (and {len(errors) - 1} more errors)" if len(errors) > 1 else ""
+    more = f" (and {count(len(errors) - 1, 'more error')})" if len(errors) > 1 else ""
     return without_migration(value, f"{errors[0].body}{more}: see stowplan check", *errors[0].path.parts)
 
 

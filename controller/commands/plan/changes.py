@@ -18,7 +18,7 @@ from controller.planning.wording import first_of
 
 Key = tuple[str, str]
 
-BUDGET_NAME: Final = "given"
+BUDGET_NAME: Final = "(--budget)"
 _MOST_NAMED: Final = 5
 
 

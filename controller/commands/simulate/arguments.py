@@ -28,9 +28,10 @@ input_length and output_length.
 policies:
   stowplan                 the controller, and HPAs that follow its decisions
   hpa                      the HPAs and ScaledObjects of the objects of -f
-  concurrency:N[@VARIANT]  HPA on running and waiting requests, N per replica
-  queue:N[@VARIANT]        HPA on waiting requests, N per replica
-  constant:N[@VARIANT]     always N replicas of one variant per model
+  concurrency:N[@VARIANT,...]
+                           HPA on running and waiting requests, N per replica
+  queue:N[@VARIANT,...]    HPA on waiting requests, N per replica
+  constant:N[@VARIANT,...] always N replicas of one variant per model
   lower-bound[:N]          no policy that serves N % of the requests in time
                            costs less (default: 99)
   FILE.yaml                AutoscalingPolicy, with its binding if there is one

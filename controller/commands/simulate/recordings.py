@@ -306,6 +306,6 @@ def _json_cells(lines: list[str], names: Sequence[str]) -> Iterator[_Cells]:
         if not isinstance(value, dict):
             yield number, "is not a JSON object"
         elif missing := [name for name in names if name not in value]:
-            yield number, f"{', '.join(missing)} is missing"
+            yield number, f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
         else:
             yield number, [value[name] for name in names]

@@ -37,7 +37,8 @@ If a run is interrupted, run the command again: it continues with the
 remaining work.
 
 exit code: 0 done, planned, or nothing to do; 1 a check found a problem, or the
-run stopped; 2 wrong usage, or no usable connection to a cluster
+run stopped; 2 wrong usage, or no usable connection to a cluster; 130
+interrupted
 """
 
 

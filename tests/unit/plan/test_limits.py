@@ -114,7 +114,7 @@ def test_limits_exceeded_by_running_replicas_cause_warnings(plan: Plan, parts: P
     told = [text for text in json.loads(out)["warnings"] if "exceeds" in text]
     assert [text.partition(":")[0] for text in told] == [
         "what runs exceeds quota default/q (requests.nvidia.com/gpu) of 1 accelerator by 1",
-        "what runs exceeds budget given of 15 per hour by 65",
+        "what runs exceeds budget (--budget) of 15 per hour by 65",
     ]
 
 
