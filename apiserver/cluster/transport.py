@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import os
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NoReturn, Self
@@ -113,7 +114,8 @@ class Transport:
                 f"{call.method} {call.path}: no complete response within {call.timeout_seconds:g} s"
             ) from error
         except aiohttp.ClientConnectorError as error:
-            reason = error.os_error.strerror or error.os_error
+            number = error.errno or 0  # of a failed look-up of the name it is negative
+            reason = os.strerror(number) if number > 0 else error.os_error
             raise Unavailable(
                 f"{call.method} {call.path}: no connection to {error.host}:{error.port}: {reason}"
             ) from error

@@ -28,12 +28,12 @@ _REFUSED: Final = 1
 _UNREADABLE: Final = 2
 
 _EPILOG: Final = """\
-A directory stands for all *.yaml, *.yml and *.json files below it. Errors read
-as in kubectl, with file and line. Objects of other kinds are skipped; a FILE in
-which nothing is checked, and kinds of other releases' groups, cause a warning.
+A directory stands for all *.yaml, *.yml and *.json files below it. Objects of
+other kinds are skipped. A FILE in which nothing is checked, kinds of other
+releases and misspelt names of settings cause a warning, or errors by --strict.
 
 Not checked without a cluster: permissions, whether referenced objects exist and
-names are free, other webhooks, and which kinds can be scaled (default list).
+names are free, other webhooks, and which kinds can be scaled.
 
 examples:
   stowplan check model.yaml -o yaml         print the object with all defaults
@@ -115,11 +115,7 @@ def parser() -> argparse.ArgumentParser:
         help="namespace of objects without one (default: unknown)",
     )
     add("files", nargs="*", metavar="FILE", help="file, directory, or - for standard input")
-    add(
-        "--strict",
-        action="store_true",
-        help="also refuse kinds of other releases, and files in which nothing is checked",
-    )
+    add("--strict", action="store_true", help="refuse what is not checked (see below)")
     add(
         "-o",
         "--output",

@@ -14,7 +14,6 @@ from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, as_object, without
 from apiserver.schema.metadata import metadata_errors
 from apiserver.schema.paths import FieldPath
-from controller.planning.wording import count
 
 _OF_SERVERS: Final = (
     *("uid", "resourceVersion", "managedFields", "creationTimestamp", "generation", "selfLink"),
@@ -70,7 +69,8 @@ def refusal(value: Json) -> MigrationResult | None:
     errors = problems_of(value)
     if not errors:
         return None
-    more = f" (and {count(len(errors) - 1, 'more error')})" if len(errors) > 1 else ""
+    others = len(errors) - 1
+    more = f" (and {others} more {'error' if others == 1 else 'errors'})" if others else ""
     return without_migration(value, f"{errors[0].body}{more}: see stowplan check", *errors[0].path.parts)
 
 

@@ -279,7 +279,8 @@ def _csv_cells(lines: list[str], names: Sequence[str]) -> Iterator[_Cells]:
     except (StopIteration, csv.Error):
         header = []
     if missing := [name for name in names if name not in header]:
-        yield 1, f"column {', '.join(missing)} is missing: the first line must be {','.join(names)}"
+        what = f"column {missing[0]} is" if len(missing) == 1 else f"columns {', '.join(missing)} are"
+        yield 1, f"{what} missing: the first line must be {','.join(names)}"
         return
     places = [header.index(name) for name in names]
     try:

@@ -237,7 +237,8 @@ async def test_an_unreachable_server_raises_unavailable(tmp_path: Path, unused_t
     }
     path.write_text(json.dumps(config))
     async with await Cluster.connect(path, environ={}) as cluster:
-        with pytest.raises(errors.Unavailable, match="GET /version"):
+        text = f"GET /version: no connection to 127.0.0.1:{unused_tcp_port}: Connection refused"
+        with pytest.raises(errors.Unavailable, match=text):
             await cluster.get_path("/version")
 
 

@@ -173,7 +173,7 @@ def test_a_budget_given_again_replaces_the_former_one() -> None:
     once, _ = apply_changes(inputs, Changes(budget=Decimal(5)))
     twice, _ = apply_changes(once, Changes(budget=Decimal(7)))
 
-    assert {item.name: item.cost_per_hour for item in twice.snapshot.budgets} == {"team": 9, "given": 7}
+    assert {item.name: item.cost_per_hour for item in twice.snapshot.budgets} == {"team": 9, "(--budget)": 7}
 
 
 KEYS = [("a", "m"), ("b", "m"), ("b", "only"), ("x", "a/m")]

@@ -85,7 +85,7 @@ def test_mooncake_lines_are_read() -> None:
         pytest.param(AZURE, ["t: contains no request"], id="only a header"),
         pytest.param(
             b"TIMESTAMP,Tokens\n1,2\n",
-            ["t:1: column ContextTokens, GeneratedTokens is missing"],
+            ["t:1: columns ContextTokens, GeneratedTokens are missing"],
             id="missing columns",
         ),
         pytest.param(
@@ -114,7 +114,7 @@ def test_mooncake_lines_are_read() -> None:
         pytest.param(
             b'{"timestamp": 1}\n{"timestamp": -1, "input_length": true, "output_length": 1}\n[1]\n{"a\n',
             [
-                "t:1: input_length, output_length is missing",
+                "t:1: input_length, output_length are missing",
                 "t:2: timestamp -1 must be a number of milliseconds, 0 or more; input_length True must",
                 "t:3: is not a JSON object",
                 "t:4: is not JSON",

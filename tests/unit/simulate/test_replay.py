@@ -153,7 +153,7 @@ WRONG = {
     ),
     "lines of a trace without some members": (
         ["--policy", "p.yaml", "--trace", "bad.jsonl"],
-        ["bad.jsonl:2: time, value is missing", "bad.jsonl:3: is not a JSON object"],
+        ["bad.jsonl:2: time, value are missing", "bad.jsonl:3: is not a JSON object"],
     ),
     "an invalid policy": (
         ["--policy", "bad.yaml", "--trace", "m.csv"],
@@ -188,7 +188,7 @@ WRONG = {
     "a trace of unknown format": (
         ["--policy", "p.yaml", "--trace", "p.yaml"],
         [
-            "p.yaml:1: column TIMESTAMP, ContextTokens, GeneratedTokens is missing: the first line must be"
+            "p.yaml:1: columns TIMESTAMP, ContextTokens, GeneratedTokens are missing: the first line must be"
             " TIMESTAMP,ContextTokens,GeneratedTokens"
         ],
     ),

@@ -304,6 +304,13 @@ def test_a_policy_may_name_only_existing_variants(scenario: Scenario) -> None:
         simulate(scenario, "constant:1@a100")
 
 
+def test_a_constant_fleet_is_of_one_variant_of_each_model(scenario: Scenario) -> None:
+    """Only one of two would run."""
+    assert policy_problem(policy_name("concurrency:40@h100,l40s"), scenario) == ""
+    with pytest.raises(ValueError, match="must name one variant of model 'm'"):
+        simulate(scenario, "constant:1@h100,l40s")
+
+
 @pytest.mark.parametrize(
     ("course", "expected"),
     [
