@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import copy
 import os
+from collections.abc import Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NoReturn, Self
 
@@ -20,7 +22,7 @@ from apiserver.cluster.resource import JSON_TYPE
 from apiserver.schema.json import without_depths
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
 
     from apiserver.cluster.credentials import ApiClient, Credentials
     from apiserver.schema.json import Json, JsonValue
@@ -32,6 +34,7 @@ _UNAUTHORIZED = 401
 _FIRST_ERROR = 300
 _CONNECT_SECONDS = 5.0
 _READ_BUFFER_BYTES = 1 << 18
+_CHECK_BEFORE_SENDING: ContextVar[Callable[[], None]] = ContextVar("check", default=lambda: None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,10 +135,27 @@ class Transport:
         return await self._send_once(call)
 
     async def _send_once(self, call: Call) -> aiohttp.ClientResponse:
-        if call.method != "GET" and not self._may_write():
-            raise NotLeading(
-                f"{call.method} {call.path}: not sent, because this process does not hold the lease"
-            )
+        if call.method == "GET":
+            return await self._call(call)
+
+        def check_fence() -> None:
+            if not self._may_write():
+                raise NotLeading(
+                    f"{call.method} {call.path}: not sent, because this process does not hold the lease"
+                )
+
+        check_fence()
+        token = _CHECK_BEFORE_SENDING.set(check_fence)
+        try:
+            return await self._call(call)
+        except aiohttp.ClientConnectionError as error:
+            if isinstance(error.__cause__, NotLeading):
+                raise error.__cause__ from None
+            raise
+        finally:
+            _CHECK_BEFORE_SENDING.reset(token)
+
+    async def _call(self, call: Call) -> aiohttp.ClientResponse:
         response: aiohttp.ClientResponse = await self._api.call_api(
             call.path,
             call.method,
@@ -191,7 +211,22 @@ def _without_environment(session: aiohttp.ClientSession) -> aiohttp.ClientSessio
     """Return a session with the same connector that ignores proxy environment variables and netrc."""
     connector = session.connector
     session.detach()
-    return aiohttp.ClientSession(connector=connector, trust_env=False, read_bufsize=_READ_BUFFER_BYTES)
+    traces = aiohttp.TraceConfig()
+    traces.on_request_chunk_sent.append(_check_before_sending)
+    return aiohttp.ClientSession(
+        connector=connector, trust_env=False, read_bufsize=_READ_BUFFER_BYTES, trace_configs=[traces]
+    )
+
+
+async def _check_before_sending(
+    _session: aiohttp.ClientSession, _context: object, _chunk: aiohttp.TraceRequestChunkSentParams
+) -> None:
+    """Check the fence again when a connection is there, just before headers and body are sent.
+
+    A process may have been stopped for long since it was checked first. aiohttp calls this before it writes
+    a chunk, despite the name of its signal.
+    """
+    _CHECK_BEFORE_SENDING.get()()
 
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]

@@ -99,24 +99,24 @@ def stale_writes(requests: Iterable[AuditedRequest], *, lease: str) -> list[Audi
     The time of a write is when it was received; the time of a takeover is when it was answered.
     """
     writes = [item for item in requests if item.has_written]
-    earlier_writes: list[AuditedRequest] = []
+    takeovers: list[AuditedRequest] = []
     for item in sorted(writes, key=lambda item: item.stage_timestamp):
-        if _is_of(item, lease) and (not earlier_writes or earlier_writes[-1].credential != item.credential):
-            earlier_writes.append(item)
-    return [item for item in writes if not _is_of(item, lease) and _is_stale(item, earlier_writes)]
+        if _is_of(item, lease) and (not takeovers or takeovers[-1].credential != item.credential):
+            takeovers.append(item)
+    return [item for item in writes if not _is_of(item, lease) and _is_stale(item, takeovers)]
 
 
 def _is_of(item: AuditedRequest, lease: str) -> bool:
     return (item.object_ref.resource, item.object_ref.name) == ("leases", lease)
 
 
-def _is_stale(write: AuditedRequest, earlier_writes: Sequence[AuditedRequest]) -> bool:
+def _is_stale(write: AuditedRequest, takeovers: Sequence[AuditedRequest]) -> bool:
     received = write.request_received_timestamp
-    before = bisect_left(earlier_writes, received, key=lambda item: item.stage_timestamp)
-    if before and earlier_writes[before - 1].credential == write.credential:
+    before = bisect_left(takeovers, received, key=lambda item: item.stage_timestamp)
+    if before and takeovers[before - 1].credential == write.credential:
         return False
     # A new holder may write before the log records the response to its takeover.
-    following = earlier_writes[before : before + 1]
+    following = takeovers[before : before + 1]
     return not (
         following
         and following[0].credential == write.credential

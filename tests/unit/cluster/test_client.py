@@ -17,7 +17,7 @@ from apiserver.cluster.errors import error_of
 from apiserver.cluster.resource import CONFIG_MAPS, PODS, VARIANT_AUTOSCALINGS, Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
     from pathlib import Path
 
     from unit.cluster.conftest import FakeApiServer
@@ -123,33 +123,6 @@ async def test_eviction_is_rejected_by_a_budget_or_another_uid(cluster: Cluster)
     await cluster.evict("default", "p", uid=made["metadata"]["uid"])
     with pytest.raises(errors.NotFound):
         await cluster.get(PODS, "p", namespace="default")
-
-
-async def test_a_fenced_connection_without_leadership_only_reads(
-    cluster: Cluster, api: FakeApiServer
-) -> None:
-    """No write request is sent, and the original connection still writes."""
-    leads = True
-    fenced = cluster.with_fence(lambda: leads)
-    made = await fenced.create(CONFIG_MAPS, config_map("a"))
-    leads = False
-    sent = len(api.requests)
-    writes: list[Callable[[], Awaitable[object]]] = [
-        lambda: fenced.create(CONFIG_MAPS, config_map("b")),
-        lambda: fenced.replace(CONFIG_MAPS, made),
-        lambda: fenced.apply(CONFIG_MAPS, made, field_manager="me"),
-        lambda: fenced.patch_json(CONFIG_MAPS, "a", [], namespace="default"),
-        lambda: fenced.patch_merge(CONFIG_MAPS, "a", {}, namespace="default"),
-        lambda: fenced.evict("default", "p", uid="u"),
-        lambda: fenced.delete(CONFIG_MAPS, "a", namespace="default"),
-    ]
-    for write in writes:
-        with pytest.raises(errors.NotLeading, match="does not hold the lease"):
-            await write()
-
-    assert len(api.requests) == sent
-    assert await fenced.get(CONFIG_MAPS, "a", namespace="default") == made
-    await cluster.delete(CONFIG_MAPS, "a", namespace="default")
 
 
 async def test_list_reads_every_page(cluster: Cluster, api: FakeApiServer) -> None:
