@@ -40,7 +40,7 @@ demo-without: setup ## Run the demo without the controller: its checks of decisi
 test: export GOGC := 400
 # All at once: some tests use the CPU while others wait for Kubernetes. The output of the real node comes last.
 # Programs are built before: that takes some minutes of CPU time, once.
-test: setup lint verify ## Lint, verify, and run all tests, including those with a control plane: about 23 minutes on two cores
+test: setup lint verify ## Lint, verify, and run all tests, including those with a control plane: about 15 minutes on two cores
 	PYTHONPATH=.:tests $(RUN) -m support.programs
 	$(RUN) -m hack.realnode --optional
 	@echo "also running tests/e2e/test_answers.py on a real node, if possible; its output follows in the end"
@@ -60,7 +60,7 @@ keda: setup ## Let KEDA's own operator follow decisions, read with a token: a mi
 
 .PHONY: unit
 # These tests are idle a quarter of the time, for processes and deadlines: three workers use two cores well.
-unit: setup ## Run the tests of code, without a control plane or hostile load: six minutes on two cores
+unit: setup ## Run the tests of code, without a control plane or hostile load: three and a half minutes on two cores
 	$(PYTEST) -n $(shell expr $$(nproc) '*' 3 / 2) $(WITHOUT_CLUSTER) $(ARGS)
 
 .PHONY: fuzz
