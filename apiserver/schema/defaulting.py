@@ -13,7 +13,7 @@ import msgspec
 
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.kind import ComputedDefault, Version
-from apiserver.schema.model import Property, Reduced, node_of, reduced
+from apiserver.schema.model import Property, Reduced, node_of, reduce_node
 from apiserver.schema.shape import NESTING
 from apiserver.schema.validation import judge
 
@@ -34,13 +34,13 @@ def schema_defaults(declared: type, value: Json) -> list[Addition]:
     A member of a wrong type is left unchanged; validation reports it.
     """
     added: list[Addition] = []
-    _fill_in(_defaulted(declared), value, added, place="")
+    _fill_in(_tree_of_defaults(declared), value, added, place="")
     return added
 
 
 @functools.cache
-def _defaulted(declared: type) -> Reduced[Property]:
-    return reduced(node_of(declared), lambda node: tuple(it for it in node.properties if it.has_default))
+def _tree_of_defaults(declared: type) -> Reduced[Property]:
+    return reduce_node(node_of(declared), lambda node: tuple(it for it in node.properties if it.has_default))
 
 
 def _fill_in(here: Reduced[Property], value: JsonValue, added: list[Addition], *, place: str) -> None:

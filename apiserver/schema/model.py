@@ -115,11 +115,11 @@ class Reduced(Generic[T]):
     values: Reduced[T] | None
 
 
-def reduced(node: SchemaNode, own: Callable[[SchemaNode], tuple[T, ...]]) -> Reduced[T]:
+def reduce_node(node: SchemaNode, own: Callable[[SchemaNode], tuple[T, ...]]) -> Reduced[T]:
     """Return a node reduced to what `own` returns for it and for the nodes below it."""
 
     def below(inner: SchemaNode | None) -> Reduced[T] | None:
-        here = None if inner is None else reduced(inner, own)
+        here = None if inner is None else reduce_node(inner, own)
         return here if here and (here.own or here.members or here.items or here.values) else None
 
     return Reduced(

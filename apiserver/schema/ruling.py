@@ -18,7 +18,7 @@ from typing import Final
 from apiserver.schema import errors
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue, same
-from apiserver.schema.model import Reduced, SchemaNode, node_of, reduced
+from apiserver.schema.model import Reduced, SchemaNode, node_of, reduce_node
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.rules import Transition, ValidationRule, WebhookOnly
 from apiserver.schema.shape import FREE_LEVELS, Blank, is_deeper_than
@@ -65,7 +65,7 @@ def rules_on(node: SchemaNode, is_meant: Callable[[ValidationRule], bool]) -> Re
         implied = ([UniqueKeys(keys)] if keys else []) + ([_SHALLOW] if here.type == "any" else [])
         return tuple(rule for rule in (*here.rules, *implied) if is_meant(rule))
 
-    return reduced(node, own)
+    return reduce_node(node, own)
 
 
 def is_check(rule: ValidationRule) -> bool:
